@@ -13,7 +13,7 @@ from bench.model.cell import Cell
 from bench.plugins.site_preflight import missing_endpoints, missing_for
 from bench.runner.cell_plan import CellPlan, plan_cell
 from bench.search.durations import TrialDurations
-from bench.search.map_budget import FIRST_SHARE, MIN_CELL_S
+from bench.search.map_budget import FIRST_SHARE, MIN_CELL_S, search_seconds
 from bench.system import host_info
 
 USUAL_TRIALS = 5
@@ -61,17 +61,21 @@ def estimate_run(scenario: Scenario, site: Site, results: Path, cache: Path) -> 
     if disk > free:
         missing.append(f"{disk / 1e9:.1f} GB of disk are needed at {results}, {free / 1e9:.1f} GB are free")
     seconds = starts + sum(_usual_seconds(one) for one in able)
-    longest = starts + len(able) * (float(scenario.search.budget) + float(scenario.timing.drain))
+    drain, of_latency = float(scenario.timing.drain), len(scenario.latency.at) * float(scenario.latency.window)
+    seconds += len(able) * of_latency
+    longest_latency = of_latency + len(scenario.latency.at) * drain
+    longest = starts + len(able) * (float(scenario.search.budget) + drain + longest_latency)
     total, passes = scenario.search.total, ""
     if scenario.elasticity is not None:
         each = scenario.elasticity.seconds + FOLLOWING_START_S
         runs = len(able) * len(scenario.elasticity.policies)
-        seconds, longest = starts + runs * each, starts + runs * (each + float(scenario.timing.drain))
+        seconds, longest = starts + runs * each, starts + runs * (each + drain)
         passes = f"one of {each:.0f} s for each of {len(scenario.elasticity.policies)} policies"
     elif total is not None:
-        last = max((_longest_trial(one, USUAL_HZ) for one in able), default=0.0) + float(scenario.timing.drain)
+        last = max((_longest_trial(one, USUAL_HZ) for one in able), default=0.0) + drain
+        of_search = search_seconds(scenario, len(cells)) or 0.0
         seconds = max(float(total), MIN_CELL_S * len(able))
-        longest, passes = seconds + last, _describe_passes(float(total), len(able))
+        longest, passes = seconds + max(last, longest_latency), _describe_passes(of_search, len(able))
     return RunEstimate(
         cells,
         {one.cell.name: one.unsupported_reason for one in plans if one.unsupported_reason is not None},

@@ -84,7 +84,8 @@ class Search(Struct, frozen=True, forbid_unknown_fields=True):
     strategy: str = "two-counter"
     precision: Annotated[Share, limits(least="0.1 %", most="50 %")] = Share(0.05)
     budget: Annotated[Seconds, limits(over="0 s")] = Seconds(600)
-    """Time for each cell; not used where `total` is set."""
+    """Time for each visit to a cell; not used where `total` is set. A cell has a second one where other work disturbed
+    it, and others where more workers of the load generator may send more"""
     total: Annotated[Seconds, limits(over="0 s")] | None = None
     """Time for the whole map, from the first cell on; it is spent where it changes what the map says."""
     lowest: Rate = Rate(0.1)

@@ -58,6 +58,8 @@ class Answer(Struct, frozen=True):
     budget: float = 0.0
     """seconds that the search had for all trials of the cell"""
     hint_hz: float | None = None
+    failed: bool = False
+    """whether an error ended the visit, and the result is that of an earlier one"""
 
 
 class CellSearch:
@@ -70,6 +72,11 @@ class CellSearch:
         self._allowance = allowance
         self._last: Measurement | None = None
         self._trials = folder.trials(plan.cell)
+
+    def failed_answer(self, earlier: Result) -> Answer:
+        """Return the answer of a visit that an error ended: the earlier result, which another visit may improve."""
+        finished = earlier.was_ended_by_error  # the cell has met only errors so far
+        return Answer(earlier, finished, hint_hz=self._allowance.hint_hz, failed=True)
 
     def answer(self, backend: Backend) -> Answer:
         """Return the cell's result; the backend deploys the cell where a further trial is due."""

@@ -1,18 +1,29 @@
 """The visits of a run: which cell comes next, what its search is allowed, and the record of what became of it."""
 
+import logging
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import mean
 
-from bench.analysis.winners import decide_points
 from bench.config.scenario import Scenario
 from bench.model.cell import Cell
 from bench.model.measurement import Result
 from bench.runner.cell_plan import CellPlan
 from bench.runner.cell_search import Allowance, Answer
+from bench.runner.outcome import remaining_latency_trials
 from bench.runner.progress import CellStarted
-from bench.search.map_budget import MIN_VISIT_S, CellState, Visit, next_single_visit, next_visit
+from bench.search.map_budget import (
+    DEFAULT_OVERHEAD_S,
+    MIN_VISIT_S,
+    CellState,
+    Visit,
+    decisive_cells,
+    ends_pass,
+    next_single_visit,
+    next_visit,
+    search_seconds,
+)
 from bench.search.parameters import SearchParameters
 from bench.search.priors import cell_order
 from bench.search.trial_planning import shortest_search
@@ -21,25 +32,12 @@ from bench.storage.run_folder import RunFolder, TrialSums, read_visits, sum_tria
 from bench.system import host_info
 from bench.system.machine_speed import measure_speed
 
+logger = logging.getLogger(__name__)
+
 OVERHEAD_VISITS = 3
 """The overhead of a visit is the mean of so many last ones of the system."""
-DEFAULT_OVERHEAD_S = 2.0
-"""Of a visit to a system that was not visited yet."""
-MAX_LATENCY_SHARE = 0.5
-"""Greatest share of a total that is kept for latency trials."""
-PASS_SHARE = 0.5
-"""Of the time that was left when a pass ended, after which the next one ends."""
 MAX_BUSY_SHARE = 0.9
 """Up to this share of a machine's cores in use, more workers of the load generator may send more."""
-
-
-def decisive_cells(results: Sequence[Result]) -> Set[Cell]:
-    """Return the cells that may be the best at a point of the map whose winner is open."""
-    undecided = [decision for decision in decide_points(results) if decision.kind == "open"]
-    candidates = {(decision.point, system) for decision in undecided for system in decision.candidates}
-    return {
-        result.cell for result in results if ((result.message_bytes, result.cpu_seconds), result.system) in candidates
-    }
 
 
 class MapVisits:
@@ -63,12 +61,14 @@ class MapVisits:
         """
         self.cells = cell_order(scenario.cells())
         self._scenario, self._folder, self._clock = scenario, folder, clock
+        self._plans = {plan.cell: plan for plan in plans}
         self._warming = {plan.cell for plan in plans if plan.warm_up_s > 0}
         self._workers = {plan.cell: (plan.workers, plan.max_workers) for plan in plans}
         self._min_s = {plan.cell: shortest_search(plan.batch_interval, SearchParameters()) for plan in plans}
         visits = read_visits(folder.folder)
         # one of a cell that was unsupported used its time, but the cell's first visit is still to come
         self._records = [one for one in visits if one.budget or one.trials or folder.has_result(one.cell)]
+        self._resumed = len(self._records)
         self._sums = sum_trials(folder.folder)
         recorded = {record.cell: record.trial_seconds for record in self._records}
         # trials of a visit that was killed: their time is used, and belongs to the next visit
@@ -83,27 +83,12 @@ class MapVisits:
         while (visit := self._next_visit()) is not None:
             yield visit
         if self.total_s is not None and self._scenario.latency.at:
-            states = {state.cell: state for state in self.states()}
-            yield from (
-                Visit(
-                    result.cell,
-                    states[result.cell].visits + 1,
-                    0.0,
-                    workers=states[result.cell].workers,
-                    latency=True,
-                )
-                for result in self._folder.results()
-                if result.confirmed_hz is not None and result.cell in states
-            )
+            yield from self._latency_visits()
 
     @property
     def total_s(self) -> float | None:
         """The seconds of the scenario's total for the search; None without a total. The rest is for latency trials."""
-        search, latency = self._scenario.search, self._scenario.latency
-        if search.total is None:
-            return None
-        reserved = len(self.cells) * len(latency.at) * float(latency.window)
-        return float(search.total) - min(reserved, MAX_LATENCY_SHARE * float(search.total))
+        return search_seconds(self._scenario, len(self.cells))
 
     def remaining_s(self) -> float | None:
         """Return the seconds of the total that are left, below 0 if it was exceeded; None without a total."""
@@ -126,7 +111,7 @@ class MapVisits:
                 seconds=sum(record.seconds for record in own),
                 trials=sums.count,
                 trial_s=sums.seconds,
-                finished=bool(own) and own[-1].finished and cell not in self._updated,
+                finished=bool(own) and (own[-1].finished or self._fails_again(cell)) and cell not in self._updated,
                 decides=cell in decisive,
                 refused_s=_refused_seconds(own),
                 min_s=self._min_s.get(cell, MIN_VISIT_S),
@@ -141,13 +126,15 @@ class MapVisits:
 
     def allowance(self, visit: Visit) -> Allowance:
         """Return what the search of a visit is allowed and was given before."""
-        last = next((record for record in reversed(self._records) if record.cell == visit.cell), None)
+        own = [record for record in self._records if record.cell == visit.cell]
+        last = own[-1] if own else None
+        spent = next((record.budget for record in reversed(own) if record.budget), 0.0)
         ignored = last.ignored if last is not None else 0
         if visit.retry:
             ignored = self._sums.get(visit.cell, TrialSums()).count
         budget: float | None = None
-        if last is not None and last.budget and not self._folder.has_result(visit.cell):
-            budget = last.budget  # the result is lost; it follows from the journal
+        if spent and not self._folder.has_result(visit.cell):
+            budget = spent  # the result is lost; it follows from the journal
         elif visit.seconds is None and not visit.retry:
             budget = float(self._scenario.search.budget)
         remaining = self.remaining_s()
@@ -184,6 +171,7 @@ class MapVisits:
             workers=visit.workers,
             hint_hz=answer.hint_hz,
             finished=answer.finished,
+            failed=answer.failed,
             speed=measure_speed(),
         )
         self._folder.add_visit(record)
@@ -199,7 +187,7 @@ class MapVisits:
         """
         left = self.remaining_s()
         every = all(self._folder.has_result(cell) for cell in self.cells)
-        if left is None or left <= 0 or left > PASS_SHARE * self._pass_s or not every:
+        if left is None or not ends_pass(left, self._pass_s, every=every):
             return False
         self._pass_s = left
         return True
@@ -207,6 +195,29 @@ class MapVisits:
     def go_on_with(self, cells: Iterable[Cell]) -> None:
         """Visit cells again whose results were computed with other inputs, though their searches had ended."""
         self._updated.update(cells)
+
+    def _latency_visits(self) -> Iterator[Visit]:
+        """Yield a last visit to each cell with a confirmed rate, until the whole total is used."""
+        states = {state.cell: state for state in self.states()}
+        cells = [result.cell for result in self._folder.results() if self._lacks_latency(result)]
+        for place, cell in enumerate(cells):
+            if self._used_s + self._clock() - self._mark >= float(self._scenario.search.total or math.inf):
+                logger.warning("search.total is used: the latency of %d cells is not measured", len(cells) - place)
+                return
+            state = states[cell]
+            yield Visit(cell, state.visits + 1, 0.0, workers=state.workers, latency=True)
+
+    def _lacks_latency(self, result: Result) -> bool:
+        plan = self._plans.get(result.cell)
+        return plan is not None and bool(remaining_latency_trials(plan, result, self._folder.trials(result.cell)))
+
+    def _fails_again(self, cell: Cell) -> bool:
+        """Return True if errors ended the last two visits of a cell: what its system lacks would spend all the time.
+
+        Those before the run was resumed do not count: what went wrong may be put right.
+        """
+        own = [record for record in self._records[self._resumed :] if record.cell == cell]
+        return len(own) > 1 and all(record.failed for record in own[-2:])
 
     def _next_visit(self) -> Visit | None:
         remaining = self.remaining_s()
@@ -225,8 +236,8 @@ def _refused_seconds(records: Sequence[VisitRecord]) -> float:
     """Return the longest time that a cell was allotted since its last trial without one being planned; else 0."""
     refused = 0.0
     for before, record in zip([None, *records], records, strict=False):
-        idle = record.trials == (before.trials if before is not None else 0)
-        refused = max(refused, record.allotted) if idle else 0.0
+        made = record.trials != (before.trials if before is not None else 0)
+        refused = 0.0 if made else max(refused, 0.0 if record.failed else record.allotted)
     return refused
 
 

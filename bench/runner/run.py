@@ -83,6 +83,8 @@ def run(scenario: Scenario, site: Site, folder: RunFolder, notify: Notify, optio
             return []
         visits = MapVisits(scenario, folder, list(plans.values()))
         for visit in visits:
+            if visit.latency:
+                update_results(folder, plans)  # latency is measured at shares of the rates that the run ends with
             earlier, allowance = folder.result(visit.cell), visits.allowance(visit)
             notify(visits.start_event(visit))
             plan = plans[visit.cell].with_workers(visit.workers)
@@ -112,7 +114,7 @@ def measure_cell(search: CellSearch, backend: Backend, earlier: Result | None = 
     except HarnessError as problem:
         logger.warning("%s failed: %s", cell.name, problem)
         if earlier is not None and not isinstance(problem, ImpossibleMeasurementError):
-            return Answer(earlier)
+            return search.failed_answer(earlier)
         reason = out_of_memory.remark_on(str(problem).splitlines()[0])
         return Answer(without_rate(cell, "failed", reason))
 

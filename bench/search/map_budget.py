@@ -8,10 +8,12 @@ Assumption: the width of an interval in ln(rate) shrinks with the square root of
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
 from msgspec import Struct
 
+from bench.analysis.winners import decide_points
+from bench.config.scenario import Scenario
 from bench.model.cell import Cell
 from bench.model.measurement import Result
 
@@ -34,12 +36,23 @@ MAX_VISITS_WITHOUT_INTERVAL = 4
 """A cell that has not both ends of its interval after so many visits gets no further one."""
 WIDTH_WITHOUT_INTERVAL = 2.0
 """Width in ln(rate) that a cell without both ends counts as on its first visit; divided by the visits it had."""
+MAX_MEAN_TIMES = 2.0
+"""The gain of a cell that had more than so many times the mean time is the lower the longer it had: it is still wide,
+so that its interval shrinks slower than the square root of the time."""
 SIMILAR_GAIN = 0.7
 """A cell of the system that was visited last is preferred from this share of the highest gain on."""
+PASS_SHARE = 0.5
+"""Of the time that was left when a pass ended, after which the next one ends."""
 MAX_CLOSING_SHARE = 0.5
 """An open point comes before wider intervals only if this share of the time left is enough to close it."""
 DISTURBANCES = ("other work", "the generator stalled")
 """In the reason of a cell that was not measured: what another visit may not meet."""
+DEFAULT_OVERHEAD_S = 2.0
+"""Of a visit to a system that was not visited yet."""
+AROUND_WINDOW_S = 2.0
+"""About what a latency trial takes besides its window."""
+MAX_LATENCY_SHARE = 0.5
+"""Greatest share of a total that is kept for latency trials."""
 LIMITED_SHARE = 0.8
 """From this share of the generator's limit on, an estimate that the generator limits stays limited by it."""
 
@@ -64,7 +77,7 @@ class CellState(Struct, frozen=True):
     """longest time of a visit since the last trial in which the search planned none, because no trial fitted"""
     min_s: float = MIN_VISIT_S
     """time of the fewest trials that give a result"""
-    overhead_s: float = 2.0
+    overhead_s: float = DEFAULT_OVERHEAD_S
     """of a visit to a cell of this system, besides its trials; a mean"""
     warms_up: bool = False
     """whether the first visit to its system begins with a warm-up, which shows where its capacity may lie"""
@@ -149,6 +162,35 @@ def next_visit(
     return best.visit if best is not None else None
 
 
+def decisive_cells(results: Sequence[Result]) -> Set[Cell]:
+    """Return the cells that may be the best at a point of the map whose winner is open."""
+    undecided = [decision for decision in decide_points(results) if decision.kind == "open"]
+    candidates = {(decision.point, system) for decision in undecided for system in decision.candidates}
+    return {
+        result.cell for result in results if ((result.message_bytes, result.cpu_seconds), result.system) in candidates
+    }
+
+
+def ends_pass(left: float, after_last: float, *, every: bool) -> bool:
+    """Return True if a pass ends: every cell has a result, and half of the time is used that was left before.
+
+    Args:
+        left: Seconds of the total that are left.
+        after_last: The same when the last pass ended; inf in the first one.
+        every: Whether every cell has a result.
+    """
+    return every and 0 < left <= PASS_SHARE * after_last
+
+
+def search_seconds(scenario: Scenario, cells: int) -> float | None:
+    """Return the seconds of a total for the search of so many cells; None without one. The rest is for latency."""
+    total, latency = scenario.search.total, scenario.latency
+    if total is None or not latency.at:
+        return total
+    of_cell = DEFAULT_OVERHEAD_S + len(latency.at) * (float(latency.window) + AROUND_WINDOW_S)
+    return float(total) - min(cells * of_cell, MAX_LATENCY_SHARE * float(total))
+
+
 def total_warning(total_s: float | None, cells: int) -> str | None:
     """Return why a total is too small for a number of cells, in a sentence; None where it is not, or not set."""
     least = MIN_CELL_S * cells
@@ -200,6 +242,7 @@ def _first_seconds(state: CellState, states: Sequence[CellState], remaining_s: f
 
 def _list_options(states: Sequence[CellState], remaining_s: float, precision: float) -> Iterator[_Option]:
     """Yield the visits of a later pass that fit into the time left and have a gain."""
+    mean_s = (remaining_s + sum(state.seconds for state in states)) / len(states)
     for state in states:
         result = state.result
         workers = state.more_workers if is_generator_limited(result) else None
@@ -217,7 +260,8 @@ def _list_options(states: Sequence[CellState], remaining_s: float, precision: fl
         goal = precision if (width or math.inf) > precision else precision / 2
         before = WIDTH_WITHOUT_INTERVAL / state.visits if width is None else width
         after = max(goal, before * math.sqrt(state.trial_s / (state.trial_s + seconds)))
-        gain = (before - after) / (seconds + state.overhead_s)
+        patience = min(1.0, MAX_MEAN_TIMES * mean_s / max(state.seconds, 1.0))
+        gain = patience * (before - after) / (seconds + state.overhead_s)
         if gain > 0:
             retry = is_disturbed(result) or workers is not None
             visit = Visit(state.cell, state.visits + 1, seconds, retry=retry, workers=workers or state.workers)

@@ -7,8 +7,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from bench.analysis.foreign_work import LOSS_FACTOR
-
 TICK_S = 0.1
 HORIZON_S = 40_000.0
 Ticks = NDArray[np.float64]
@@ -19,6 +17,9 @@ CORRELATION = 0.8
 MIN_PAUSE_S, MAX_PAUSE_S = 0.2, 1.0
 MIN_CAPACITY = 0.2
 """Least capacity under noise, as a share of the mean."""
+LARGEST_LOSS = 3.0
+"""Capacity that other work may take, as a multiple of its share of the machine. The verdict has a factor of its own:
+the kit shows when that one is smaller."""
 COLD_SHARE = 0.6
 """Capacity of a system that has just started, as a share of the mean."""
 DRIFT_PERIOD_S = 1200.0
@@ -116,7 +117,7 @@ class Capacity:
         if traits.drift:
             rates *= 1 + traits.drift * np.sin(2 * np.pi * (ticks * TICK_S / DRIFT_PERIOD_S + self._phase))
         if traits.other_work:
-            lost = traits.other_effect * LOSS_FACTOR * self._other_work_at(ticks)
+            lost = traits.other_effect * LARGEST_LOSS * self._other_work_at(ticks)
             rates *= np.maximum(1 - lost, MIN_CAPACITY)
         if traits.step_at < HORIZON_S:
             rates[ticks * TICK_S >= traits.step_at] *= traits.step_factor

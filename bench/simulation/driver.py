@@ -115,14 +115,17 @@ def contains(result: Result, rate: float) -> bool:
     return (low is not None or high is not None) and (low or 0.0) <= rate <= (high or float("inf"))
 
 
-def run_search(case: Case, seed: int, strategy: StrategyFactory, trials: JudgedTrials | None = None) -> SearchOutcome:
+def run_search(
+    case: Case, seed: int, strategy: StrategyFactory, trials: JudgedTrials | None = None, at_most: float = math.inf
+) -> SearchOutcome:
     """Run a search for the capacity of a simulated system.
 
     Args:
         case: The system and the search problem.
         seed: Seed of the system's random numbers; the same seed gives the same outcome.
         strategy: Factory of the search strategy.
-        trials: Gets all trials, if it is given.
+        trials: Earlier trials, which count; it gets the new ones.
+        at_most: Seconds of the system after which no trial begins.
     """
     problem, rules = case.problem, Rules(case.objectives, case.precision)
     system: Fluid | MicroBatches = (
@@ -130,11 +133,15 @@ def run_search(case: Case, seed: int, strategy: StrategyFactory, trials: JudgedT
         if case.traits.reader
         else Fluid(case.traits, case.faults, seed, drains=case.drains, age=case.age)
     )
+    trials = [] if trials is None else trials
     search = strategy(problem)
-    drain, ended, longest, spent = float(problem.timing.drain), False, 0.0, 0.0
+    for earlier in trials:
+        search = search.after(*earlier)
+    spent = sum(measurement.seconds for measurement, _ in trials)
+    drain, ended, longest = float(problem.timing.drain), False, 0.0
     last: Measurement | None = None
     for _ in range(MAX_TRIALS):
-        planned = search.next_trial()
+        planned = search.next_trial() if system.seconds < at_most else None
         if planned is None:
             ended = True
             break
@@ -145,8 +152,7 @@ def run_search(case: Case, seed: int, strategy: StrategyFactory, trials: JudgedT
         spent += measurement.seconds
         verdict = judge(measurement, rules)
         search = search.after(measurement, verdict)
-        if trials is not None:
-            trials.append((measurement, verdict))
+        trials.append((measurement, verdict))
         longest = max(longest, system.seconds - began)
     return SearchOutcome(
         case.name, seed, case.truth, search.result(), system.seconds, case.budget, ended, longest,

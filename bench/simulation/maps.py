@@ -1,10 +1,8 @@
 """Whole maps of simulated cells, each measured twice: maps of equal cells must show no change, and order what they can.
 
-The capacities lie on a surface 1/rate = a + b x size + c x cost with a scatter; each cell has a hint from the cells of
-its system that were measured before it, as in a run.
+The capacities lie on a surface 1/rate = a + b x size + c x cost with a scatter.
 """
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 
@@ -16,9 +14,9 @@ from bench.analysis.comparison import compare
 from bench.analysis.winners import TIE, decide_points
 from bench.model.cell import Cell
 from bench.model.measurement import Result
-from bench.search.priors import cell_order, fixed_share_of, hint_of, noise_of, warm_ups_of
 from bench.simulation.capacity import Traits
-from bench.simulation.driver import Case, JudgedTrials, StrategyFactory, contains, run_search
+from bench.simulation.driver import StrategyFactory, contains
+from bench.simulation.map_measurement import measure_each, measure_in_passes
 
 SIZES = (100, 1_000, 10_000, 100_000)
 COSTS = (0.0, 0.001, 0.01)
@@ -42,6 +40,8 @@ class MapCase(Struct, frozen=True):
     name: str
     budget: float
     engines: tuple[tuple[str, Traits], ...]
+    passes: bool = False
+    """whether the budgets of all cells are one total, which goes where it changes most of what the map says"""
 
 
 class MapOutcome(Struct, frozen=True):
@@ -67,10 +67,8 @@ _CALM = Traits(1.0, warm_up=0.0)
 _PULL = replace(_CALM, batch_interval=1.0, reader="pull", fixed_cost=0.2)
 _JIT_S = 120.0
 MAPS = (
-    *(
-        MapCase(f"map, {budget:g} s a cell", budget, (("continuous", _CALM), ("pull", _PULL)))
-        for budget in (25.0, 75.0)
-    ),
+    MapCase("map, 75 s a cell", 75.0, (("continuous", _CALM), ("pull", _PULL))),
+    MapCase("map, 25 s a cell in passes", 25.0, (("continuous", _CALM), ("pull", _PULL)), passes=True),
     MapCase(
         f"map, 25 s a cell, JIT {_JIT_S:g} s",
         25.0,
@@ -88,18 +86,25 @@ def run_map(kind: MapCase, seed: int, strategy: StrategyFactory) -> MapOutcome:
         strategy: Factory of the search strategy.
     """
     systems = draw_systems(kind, seed)
-    (first, covered), (second, again) = (_measure(kind, systems, 2 * seed + part, strategy) for part in range(2))
-    changed = sum(each.word in ("faster", "slower") for each in compare(first, second))
     truths = {cell: traits.truth for cell, traits in systems.items()}
+    first, second = (list(_measure(kind, systems, 2 * seed + part, strategy).values()) for part in range(2))
+    covered = sum(contains(result, truths[result.cell]) for result in (*first, *second))
+    changed = sum(each.word in ("faster", "slower") for each in compare(first, second))
     near = [(a, b) for a, b in combinations(first, 2) if 1 / NEAR < truths[a.cell] / truths[b.cell] < NEAR]
     wrong = sum(_is_misordered(a, b, truths[b.cell] / truths[a.cell]) for a, b in near)
     names = sorted({cell.framework for cell in systems})
     return MapOutcome(
-        changed, len(systems), covered + again, len(near), wrong,
+        changed, len(systems), covered, len(near), wrong,
         wrong_winners=sum(_has_wrong_winner(results, truths) for results in (first, second)),
         equals=len(names),
         equal_leads=sum(_leads_itself(first, second, name) for name in names),
     )  # fmt: skip
+
+
+def _measure(kind: MapCase, systems: Mapping[Cell, Traits], seed: int, strategy: StrategyFactory) -> dict[Cell, Result]:
+    if kind.passes:
+        return measure_in_passes(systems, kind.budget * len(systems), seed, strategy)
+    return measure_each(systems, kind.budget, seed, strategy)
 
 
 def draw_systems(kind: MapCase, seed: int) -> dict[Cell, Traits]:
@@ -118,43 +123,6 @@ def draw_systems(kind: MapCase, seed: int) -> dict[Cell, Traits]:
                     traits, mean_capacity=capacity, noise=min(noise, MAX_NOISE)
                 )
     return systems
-
-
-def _measure(
-    kind: MapCase, systems: dict[Cell, Traits], seed: int, strategy: StrategyFactory
-) -> tuple[list[Result], int]:
-    """Return the results of all cells in the order of a run, and the number of intervals that contain the truth.
-
-    As in a run, they are computed again at the end, with what all cells have shown.
-    """
-    results: dict[Cell, Result] = {}
-    cases: dict[Cell, tuple[Case, JudgedTrials]] = {}
-    ages: dict[str, float] = defaultdict(float)
-    for index, cell in enumerate(cell_order(list(systems))):
-        traits, known = systems[cell], list(results.values())
-        hint = hint_of(cell, known)
-        case = Case(
-            kind.name, traits, 0.1, 1e6, kind.budget, cell=cell, hint=None if hint is None else hint / traits.truth,
-            cold=traits.warm_up > 0, age=ages[cell.system],
-        )  # fmt: skip
-        cases[cell] = case, []
-        outcome = run_search(_inform(case, known), 1000 * seed + index, strategy, cases[cell][1])
-        results[cell] = outcome.result
-        ages[cell.system] += outcome.seconds
-    for cell, (case, trials) in cases.items():
-        search = strategy(_inform(case, list(results.values())).problem)
-        for measurement, verdict in trials:
-            search = search.after(measurement, verdict)
-        results[cell] = search.result()
-    covered = sum(contains(result, systems[cell].truth) for cell, result in results.items())
-    return list(results.values()), covered
-
-
-def _inform(case: Case, results: Sequence[Result]) -> Case:
-    """Return a case with what the results of other cells show."""
-    warm_ups = warm_ups_of(case.cell, results) if case.cold else ()
-    noise, fixed_share = noise_of(case.cell, results), fixed_share_of(case.cell, results)
-    return replace(case, noise=noise, fixed_share=fixed_share, warm_ups=warm_ups)
 
 
 def _has_wrong_winner(results: Sequence[Result], truths: Mapping[Cell, float]) -> bool:

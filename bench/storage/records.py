@@ -77,6 +77,8 @@ class VisitRecord(Struct, frozen=True):
     """the estimate of neighbours, or of the warm-up, that the search was given, in messages/s"""
     finished: bool = False
     """whether the search wants no further trial, however much time it gets"""
+    failed: bool = False
+    """whether an error ended it, and the cell kept the result of an earlier visit"""
     speed: MachineSpeed | None = None
     """of this machine after the visit; None in runs of older versions"""
 

@@ -15,9 +15,16 @@ from bench.model.cell import Cell
 from bench.model.measurement import Result
 from bench.runner.cell_plan import plan_cell
 from bench.runner.cell_search import Answer
-from bench.runner.map_visits import DEFAULT_OVERHEAD_S, MAX_BUSY_SHARE, MapVisits
+from bench.runner.map_visits import MAX_BUSY_SHARE, MapVisits
 from bench.runner.outcome import without_rate
-from bench.search.map_budget import FIRST_SHARE, CellState, Visit, next_single_visit
+from bench.search.map_budget import (
+    AROUND_WINDOW_S,
+    DEFAULT_OVERHEAD_S,
+    FIRST_SHARE,
+    CellState,
+    Visit,
+    next_single_visit,
+)
 from bench.storage.run_folder import RunFolder
 from bench.system import host_info
 from bench.units import Seconds, Share
@@ -211,8 +218,25 @@ def test_a_result_with_other_inputs_opens_its_search_again(store: RunFolder) -> 
 def test_latency_trials_have_their_part_of_the_total(store: RunFolder) -> None:
     """They get half of it at most, on last visits of the cells with a confirmed rate."""
     latency = LatencyTrials((Share(0.5),), Seconds(2))
-    assert MapVisits(replace(SCENARIO, latency=latency), store).total_s == TOTAL_S - 24 * 2.0
+    reserved = len(SCENARIO.cells()) * (2.0 + AROUND_WINDOW_S + DEFAULT_OVERHEAD_S)
+    assert MapVisits(replace(SCENARIO, latency=latency), store).total_s == TOTAL_S - min(reserved, TOTAL_S / 2)
     assert MapVisits(replace(SCENARIO, latency=replace(latency, window=Seconds(60))), store).total_s == TOTAL_S / 2
+
+
+def test_latency_trials_end_with_the_total(store: RunFolder, caplog: pytest.LogCaptureFixture) -> None:
+    """The cells that are left have no latency, and a line says how many they are."""
+    clock, scenario = ManualClock(), replace(SCENARIO, latency=LatencyTrials((Share(0.5),), Seconds(60)))
+    plans = [plan_cell(cell, scenario, Site(), 2) for cell in scenario.cells()]
+    visits = MapVisits(scenario, store, plans, clock=clock)
+    for visit in visits:
+        if visit.latency:
+            break
+        clock.now += 18.0
+        result = replace(make_result(visit.cell), confirmed_hz=100.0, precision_reached=True)
+        visits.end(visit, visits.allowance(visit), Answer(result))
+    clock.now += TOTAL_S
+    assert [each for each in visits if each.latency] == []
+    assert f"the latency of {len(SCENARIO.cells())} cells is not measured" in caplog.text
 
 
 def test_the_start_of_a_visit_tells_where_the_run_is(store: RunFolder) -> None:

@@ -90,6 +90,27 @@ def test_a_cell_that_an_error_ended_is_measured_when_the_run_goes_on(
     assert (result.status, result.trials) == ("measured", len(read_trials(run_folder)))
 
 
+def test_an_error_on_a_later_visit_does_not_end_a_cell(run_folder: Path, scenario: Callable[..., Scenario]) -> None:
+    """It keeps its result meanwhile, and the search goes on where there is time."""
+    visits: list[int] = []
+
+    def notify(event: ProgressEvent) -> None:
+        if isinstance(event, CellStarted):
+            visits.append(event.visit)
+
+    def fail(measurement: Measurement) -> Measurement:
+        if visits[-1] == 2:
+            raise ServiceError("kafka ended: a broken pipe")
+        return measurement
+
+    whole = scenario("search.total=60 s", "search.strategy=two-counter", "grid.message_size=100 B")
+    run_simulated(whole, Site(), RunFolder(run_folder), notify=notify, change=fail)
+    (result,) = read_results(run_folder)
+    assert visits[:3] == [1, 2, 3]
+    assert result.low_hz is not None
+    assert result.trials == len(read_trials(run_folder))
+
+
 @pytest.mark.skipif(not can_limit_memory(), reason="no cgroup with a limit of memory can be made here")
 def test_a_cell_that_fails_while_memory_runs_out_says_so(run_folder: Path, scenario: Callable[..., Scenario]) -> None:
     """The kernel kills one process, and another one tells of it: a reader of its broker."""

@@ -1,5 +1,6 @@
 """Simulated systems have their specified capacity, and the acceptance criteria tell a good search from a bad one."""
 
+import math
 from itertools import cycle
 
 import numpy as np
@@ -11,6 +12,7 @@ from msgspec.structs import replace
 from bench.cli.validation_table import failure_text, print_report
 from bench.model.measurement import PlannedTrial
 from bench.search.bisection import Bisection
+from bench.search.map_budget import interval_width
 from bench.search.two_counter import TwoCounter
 from bench.simulation.acceptance import (
     Criterion,
@@ -23,10 +25,11 @@ from bench.simulation.acceptance import (
 )
 from bench.simulation.capacity import TICK_S, Capacity, Traits
 from bench.simulation.cases import ADVERSARIES, SCENARIOS
-from bench.simulation.driver import run_search
+from bench.simulation.driver import contains, run_search
 from bench.simulation.engines import ENGINE_CASES
 from bench.simulation.faults import Faults
 from bench.simulation.fluid import Fluid
+from bench.simulation.map_measurement import measure_each, measure_in_passes
 from bench.simulation.maps import COSTS, MAPS, SIZES, MapOutcome, draw_systems, run_map
 from bench.simulation.micro_batches import MicroBatches
 from bench.simulation.mutations import MUTATIONS, failed_criteria
@@ -232,6 +235,16 @@ def test_a_map_that_is_measured_twice_shows_no_change():
     outcome = run_map(MAPS[0], 0, TwoCounter)
     assert (outcome.changes, outcome.misordered) == (0, 0)
     assert outcome.covered >= 0.85 * 2 * outcome.cells
+
+
+def test_passes_over_a_map_use_its_total_where_it_changes_most():
+    """Every cell has a result that holds the truth, mostly; cells that are narrow enough leave their time to others."""
+    systems = draw_systems(MAPS[0], 0)
+    each, passes = measure_each(systems, 25.0, 1, TwoCounter), measure_in_passes(systems, 24 * 25.0, 1, TwoCounter)
+    assert each.keys() == passes.keys() == systems.keys()
+    assert sum(contains(result, systems[cell].truth) for cell, result in passes.items()) >= 20
+    widest = [max(interval_width(result) or math.inf for result in results.values()) for results in (each, passes)]
+    assert widest[1] <= widest[0]
 
 
 def test_maps_that_show_changes_fail_a_criterion():
