@@ -46,13 +46,15 @@ class Evidence:
         """Return the reading of the next trial; None if it shows nothing.
 
         A breach of another objective than the backlog counts when it comes a second time at that rate. What a system
-        processed beside other work is at most its capacity.
+        processed beside other work is at most its capacity; at which rate it keeps a latency it does not show.
         """
         disturbed = verdict.cause == "other work"
         ended = measurement.ended in ("complete", "hopeless")
         if (verdict.word == "invalid" and not disturbed) or not ended or stability.inconsistent:
             return None
         if measurement.planned.purpose not in SEARCH_PURPOSES:
+            return None
+        if disturbed and self.problem.objectives.p99 is not None:
             return None
         rate, last = measurement.planned.rate, self.steps[-1] if self.steps else None
         if is_breach(measurement, verdict, stability) and not (
@@ -76,6 +78,36 @@ class Evidence:
             return merge_beside_other_work(without_light_batches(settled))
         rough = [bound_of(reading, self.parameters) for reading in self._unsettled]
         return merge_beside_other_work(without_light_batches([*settled, *rough]))
+
+    @property
+    def is_rough(self) -> bool:
+        """True if only trials without time to settle have shown a capacity, or an overload above what is sustained."""
+        shown = not self.estimates and any(reading.near for reading in self._unsettled)
+        return shown and self.settled_overload == math.inf
+
+    @cached_property
+    def settled_overload(self) -> float:
+        """The lowest rate above the highest sustained one that a settled trial was overloaded at; inf for none."""
+        rates = [
+            step.measurement.planned.rate
+            for step, reading in zip(self.steps, self.readings, strict=True)
+            if step.verdict.word == "overloaded"
+            and reading is not None
+            and is_settled(self.problem, self.parameters, step.measurement.planned)
+        ]
+        return min((rate for rate in rates if rate > self.sustained), default=math.inf)
+
+    @property
+    def is_surpassed(self) -> bool:
+        """True if no rate above the highest sustained one was overloaded, though others were."""
+        return self.overloaded < math.inf and max(self._overloaded_rates) <= self.sustained
+
+    @property
+    def has_upper_end(self) -> bool:
+        """True if any trial shows how large the capacity is at most, and others do not say that it was wrong."""
+        if self.estimates or self.overloaded == math.inf:
+            return bool(self.estimates)
+        return self.interval[2] <= self.parameters.max_beyond * self.overloaded
 
     @property
     def is_starved(self) -> bool:
@@ -116,12 +148,22 @@ class Evidence:
     @cached_property
     def overloaded(self) -> float:
         """The lowest overloaded rate; inf for none."""
-        rates = [
-            step.measurement.planned.rate
-            for step, reading in zip(self.steps, self.readings, strict=True)
-            if step.verdict.word == "overloaded" and reading is not None
-        ]
-        return min(rates, default=math.inf)
+        return min(self._overloaded_rates, default=math.inf)
+
+    @cached_property
+    def missed_beside_other_work(self) -> int:
+        """The trials that missed the latency objective beside other work, at rates at which the backlog does not grow.
+
+        None where a trial without other work shows where it is kept, and none up to what was sustained.
+        """
+        limit = self.problem.objectives.p99
+        known = any(_breaches(step) for step, each in zip(self.steps, self.readings, strict=True) if each is not None)
+        if limit is None or known:
+            return 0
+        most = self.interval[0] if self.estimates else math.inf
+        found = [step.measurement for step in self.steps if step.verdict.cause == "other work"]
+        open_ones = [each.from_due.p99 for each in found if self.sustained < each.planned.rate < most]
+        return sum(p99 is not None and p99 > limit for p99 in open_ones)
 
     @cached_property
     def late_rates(self) -> list[float]:
@@ -236,6 +278,14 @@ class Evidence:
             reading
             for step, reading in zip(self.steps, self.readings, strict=True)
             if reading is not None and is_settled(self.problem, self.parameters, step.measurement.planned) == settled
+        ]
+
+    @property
+    def _overloaded_rates(self) -> list[float]:
+        return [
+            step.measurement.planned.rate
+            for step, reading in zip(self.steps, self.readings, strict=True)
+            if step.verdict.word == "overloaded" and reading is not None
         ]
 
     @property

@@ -56,6 +56,13 @@ class SearchParameters(Struct, frozen=True):
     """bytes/s from which on new memory is a large part of the cost of messages, so that this is waited for"""
     quick_factor: float = 1.5
     """factor by which a trial may show too much where this was not waited for"""
+    near_quick: float = 0.85
+    """share of the lowest rate at which only such trials were overloaded, from which on they may show too little"""
+    beyond_shown: float = 1.2
+    """factor from a sustained rate to the next trial where no higher rate was overloaded by a settled trial"""
+    max_beyond: float = 2.0
+    """an interval that ends farther above the lowest overloaded rate, without a trial that shows the capacity, has no
+    upper end"""
     window_batches: float = 6.2
     """six batches are completed within it"""
     longest: float = 60.0

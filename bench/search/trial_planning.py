@@ -145,7 +145,10 @@ def _wanted_rate(evidence: Evidence) -> float:
         return _clamp_rate(evidence, min(parameters.first_load * middle, 0.9 * evidence.overloaded))
     if any(reading.ratio != 1 for reading in evidence.estimates):
         share = parameters.next_batch_share
-    return _clamp_rate(evidence, min(evidence.posterior.quantiles(share)[0], parameters.max_jump * evidence.sustained))
+    rate = min(evidence.posterior.quantiles(share)[0], parameters.max_jump * evidence.sustained)
+    if evidence.is_surpassed:  # the posterior has no upper end but that an overload was wrong
+        rate = max(min(rate, parameters.growth * evidence.sustained), parameters.beyond_shown * evidence.sustained)
+    return _clamp_rate(evidence, rate)
 
 
 def _rate_beside_other_work(evidence: Evidence, last: Step) -> float:
@@ -185,7 +188,10 @@ def _probe_rate(evidence: Evidence) -> float:
     parameters, sustained = evidence.parameters, evidence.sustained
     if evidence.overloaded < math.inf:
         low = sustained or evidence.overloaded / parameters.step_down**2
-        return math.sqrt(low * evidence.overloaded)
+        if evidence.is_rough and low >= parameters.near_quick * evidence.overloaded:
+            return parameters.beyond_shown * max(low, evidence.overloaded)
+        upper = evidence.overloaded if low < evidence.overloaded else evidence.settled_overload
+        return math.sqrt(low * upper) if upper < math.inf else parameters.beyond_shown * low
     full = _rate_of_full_batches(evidence)
     if full is not None:
         return min(max(full, parameters.min_jump * sustained), parameters.max_jump * sustained)

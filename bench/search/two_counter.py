@@ -19,7 +19,7 @@ from bench.analysis.capacity_reading import Reading, is_of_backlog
 from bench.analysis.first_result import latency_of
 from bench.analysis.foreign_work import explainable_loss
 from bench.analysis.stability import Stability, assess_stability
-from bench.analysis.verdict import GENERATOR_LATE, Verdict
+from bench.analysis.verdict import GENERATOR_LATE, Cause, Verdict
 from bench.model.measurement import Batches, Measurement, PlannedTrial, Result, Series
 from bench.search.agreement import is_contradictory
 from bench.search.objectives import AssessedTrial, estimate_objectives
@@ -108,6 +108,8 @@ class TwoCounter:
         ours = all(verdict.cause == "harness" for verdict in last)
         if [verdict.word for verdict in last] == ["invalid"] * parameters.max_invalid and (ours or not evidence.known):
             return "invalid"
+        if evidence.missed_beside_other_work >= parameters.max_invalid:
+            return "invalid"
         at_lowest = [
             step.verdict.word for step in self.steps if step.measurement.planned.rate <= 1.01 * evidence.lowest
         ]
@@ -133,12 +135,15 @@ class TwoCounter:
             return replace(result, reason=why, low_hz=evidence.sustained or None)
         if self._end == "invalid":
             return self._invalid(result)
+        if evidence.missed_beside_other_work and evidence.estimates:
+            return self._invalid(result, "other work")
         if self._end == "lowest rate":
             return replace(result, status="upper-bound", reason="floor", high_hz=evidence.lowest)
         shown = evidence.sustained or evidence.estimates or evidence.overloaded < math.inf
         if not shown:
             return self._invalid(result) if self.steps else replace(result, reason="no trial within the budget")
-        if self._end == "highest rate" or (evidence.overloaded == math.inf and not evidence.estimates):
+        is_open = bool(evidence.sustained) and not evidence.has_upper_end and self._end != "unstable"
+        if self._end == "highest rate" or is_open:
             reason = "budget" if not self._end else ("generator" if evidence.generator_limited else "highest")
             low = self._lower_bound()
             rates = {"estimate_hz": evidence.sustained, "low_hz": low, "confirmed_hz": self._confirmed_bound(low)}
@@ -178,9 +183,13 @@ class TwoCounter:
             return None
         return keeping / (1 - posterior.fixed_share)
 
-    def _invalid(self, result: Result) -> Result:
-        """Return the result without a valid trial: not measured where other work was the reason."""
-        verdicts = [step.verdict for step in self.steps if step.verdict.word == "invalid"]
+    def _invalid(self, result: Result, cause: Cause | None = None) -> Result:
+        """Return the result without a valid trial: not measured where other work was the reason.
+
+        The last invalid trial says why, or the last one with that cause.
+        """
+        invalid = [step.verdict for step in self.steps if step.verdict.word == "invalid"]
+        verdicts = [each for each in invalid if cause is None or each.cause == cause]
         return without_valid_trial(result, verdicts[-1] if verdicts else Verdict("invalid", "nothing was read"))
 
     def _lower_bound(self) -> float:
@@ -219,7 +228,8 @@ class TwoCounter:
 
     def _limit(self, result: Result) -> str | None:
         """Return the resource that limited the overloaded trial next above the result's rate."""
-        held_back = result.status == "lower-bound" and bool(self.evidence.late_rates)
+        held_back = result.status == "lower-bound" and self.evidence.overloaded == math.inf
+        held_back &= bool(self.evidence.late_rates)
         if result.reason == "generator" or held_back:
             return "generator"
         rate = result.confirmed_hz or result.low_hz or 0.0

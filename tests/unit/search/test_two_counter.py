@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from bench.analysis.foreign_work import explainable_loss
-from bench.analysis.verdict import GENERATOR_LATE, Rules, Verdict, judge
+from bench.analysis.verdict import BACKLOG_GREW, GENERATOR_LATE, Rules, Verdict, judge
 from bench.config.scenario import Objectives
 from bench.model.cell import Cell
 from bench.model.measurement import Latency, Measurement, PlannedTrial, Series
@@ -489,3 +489,28 @@ def test_the_budget_is_kept(budget):
     """A search ends within its budget and at most one trial more."""
     outcomes = [run_search(Case("kept", Traits(20_000.0), budget=budget), seed, TwoCounter) for seed in range(4)]
     assert all(outcome.seconds <= budget + outcome.longest for outcome in outcomes)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_overload_before_the_system_was_at_full_speed_does_not_bound_it(seed):
+    """A trial above comes soon; without the time for one, the result is no interval that ends far above all trials."""
+    young = replace(CALM, mean_capacity=40_000.0, noise=0.01, warm_up=20.0)
+    case = Case("young", young, budget=75.0, cell=Cell("simulated", "fluid", 10_000, 0.0))
+    result = run_search(case, seed, TwoCounter).result
+    assert result.low_hz < case.truth < result.high_hz < 1.2 * case.truth
+    short = run_search(replace(case, budget=25.0), seed, TwoCounter).result
+    assert (short.status, short.reason, short.high_hz) == ("lower-bound", "budget", None)
+
+
+def test_a_trial_comes_above_all_overloaded_rates_once_they_are_sustained():
+    """A single overload, which others contradict, does not keep the search below it."""
+    search, system = TwoCounter(Case("once", CALM, hint=0.5).problem), Fluid(CALM, Faults(), 1)
+    planned = search.next_trial()
+    search = search.after(system.run_trial(planned, 30.0), Verdict("overloaded", BACKLOG_GREW, 0.1))
+    rates = []
+    for _ in range(6):
+        planned = search.next_trial()
+        measurement = system.run_trial(planned, 30.0)
+        rates.append(planned.rate)
+        search = search.after(measurement, judge(measurement, Rules(precision=0.1)))
+    assert max(rates) > CALM.mean_capacity
