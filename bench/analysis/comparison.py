@@ -19,15 +19,12 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bench.analysis.intervals import NO_CONFIDENCE, Z, has_bracket, log_rate
+from bench.analysis.intervals import NO_CONFIDENCE, TAIL_FACTOR, Z, has_bracket, log_rate
 from bench.model.cell import Cell
 from bench.model.measurement import Result
 from bench.units import rate_text
 
 LEVEL = 0.05
-TAIL_FACTOR = 1.2
-"""Factor on the standard deviation: errors of a few trials have longer tails than a normal law. Of 40 maps of 12 equal
-cells 3 showed a change without it, and none with it."""
 
 MACHINE = "the machine's speed may explain it"
 

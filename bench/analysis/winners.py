@@ -6,8 +6,8 @@ TIE_SHARE x level, each by the step-down procedure of Holm (1979), "A simple seq
 procedure", Scandinavian Journal of Statistics 6, 65-70, over the points. The two must not relax each other's levels:
 where systems are equal, the tie is certain and a lead is the error.
 
-Within a point of k systems, each rate is log-normal with the errors that its 95 % interval reports (see
-bench.analysis.intervals), and p(a > b) is the one-sided probability of the seen difference if a is not faster than b:
+Within a point of k systems, each rate is log-normal with the errors that its 95 % interval reports, times TAIL_FACTOR
+(see bench.analysis.intervals), and p(a > b) is the one-sided probability of the seen difference if a is not faster than b:
 
 - A system leads if it is faster than every other one. p is twice the largest p(leader > other): the least favourable
   case is two equal systems far above the others, either of which may seem to lead.
@@ -23,7 +23,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from bench.analysis.intervals import NO_CONFIDENCE, LogRate, has_bracket, log_rate
+from bench.analysis.intervals import NO_CONFIDENCE, TAIL_FACTOR, LogRate, has_bracket, log_rate
 from bench.model.cell import Cell
 from bench.model.measurement import Result
 
@@ -153,7 +153,7 @@ def _p_above(first: LogRate, second: LogRate, margin: float = 0.0) -> float:
     if first.down is None or second.up is None:
         return 1.0
     distance = first.middle + margin - second.middle
-    return 1 - _NORMAL.cdf(distance / math.hypot(first.down, second.up))
+    return 1 - _NORMAL.cdf(distance / (TAIL_FACTOR * math.hypot(first.down, second.up)))
 
 
 def _p_lead(logs: Sequence[LogRate]) -> float:
@@ -211,9 +211,9 @@ def _ratio_limits(logs: Sequence[LogRate], level: float) -> tuple[float | None, 
     for other in logs[1:]:
         distance = first.middle - other.middle
         if first.down is not None and other.up is not None:
-            lows.append(distance - z * math.hypot(first.down, other.up))
+            lows.append(distance - TAIL_FACTOR * z * math.hypot(first.down, other.up))
         if first.up is not None and other.down is not None:
-            highs.append(distance + z_high * math.hypot(first.up, other.down))
+            highs.append(distance + TAIL_FACTOR * z_high * math.hypot(first.up, other.down))
     known = len(lows) == len(logs) - 1
     return math.exp(min(lows)) if known else None, math.exp(min(highs)) if highs else None
 
