@@ -186,7 +186,7 @@ def search_seconds(scenario: Scenario, cells: int) -> float | None:
     """Return the seconds of a total for the search of so many cells; None without one. The rest is for latency."""
     total, latency = scenario.search.total, scenario.latency
     if total is None or not latency.at:
-        return total
+        return None if total is None else float(total)
     of_cell = DEFAULT_OVERHEAD_S + len(latency.at) * (float(latency.window) + AROUND_WINDOW_S)
     return float(total) - min(cells * of_cell, MAX_LATENCY_SHARE * float(total))
 

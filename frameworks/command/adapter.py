@@ -67,7 +67,7 @@ class CommandSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def is_seen(self) -> bool:
-        """Whether the processes that do the work are children of the harness."""
+        """True if the processes that do the work are children of the harness."""
         return not self.daemon and self.run.strip() != NO_PROGRAM
 
 

@@ -218,6 +218,7 @@ def test_a_result_with_other_inputs_opens_its_search_again(store: RunFolder) -> 
 def test_latency_trials_have_their_part_of_the_total(store: RunFolder) -> None:
     """They get half of it at most, on last visits of the cells with a confirmed rate."""
     latency = LatencyTrials((Share(0.5),), Seconds(2))
+    assert type(MapVisits(SCENARIO, store).total_s) is float  # status.json has it, and takes no Seconds
     reserved = len(SCENARIO.cells()) * (2.0 + AROUND_WINDOW_S + DEFAULT_OVERHEAD_S)
     assert MapVisits(replace(SCENARIO, latency=latency), store).total_s == TOTAL_S - min(reserved, TOTAL_S / 2)
     assert MapVisits(replace(SCENARIO, latency=replace(latency, window=Seconds(60))), store).total_s == TOTAL_S / 2
