@@ -7,7 +7,8 @@ procedure", Scandinavian Journal of Statistics 6, 65-70, over the points. The tw
 where systems are equal, the tie is certain and a lead is the error.
 
 Within a point of k systems, each rate is log-normal with the errors that its 95 % interval reports, times TAIL_FACTOR
-(see bench.analysis.intervals), and p(a > b) is the one-sided probability of the seen difference if a is not faster than b:
+(see bench.analysis.intervals), and p(a > b) is the one-sided probability of the seen difference if a is not faster
+than b:
 
 - A system leads if it is faster than every other one. p is twice the largest p(leader > other): the least favourable
   case is two equal systems far above the others, either of which may seem to lead.
