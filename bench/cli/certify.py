@@ -54,6 +54,7 @@ def certify(
     if not todo:
         known = ", ".join(validation_report.case_names())
         raise UsageError(f"--scenario {scenario}: no case has that in its name; there are: {known}")
+    todo.sort(key=lambda task: task.kind != "map")  # the longest first: in the end no process waits for another one
     processes = min(len(todo), jobs or host_info.cores())
     answers = process_pool.map_unordered(partial(validation_report.run_task, strategy=maker), todo, processes)
     report = validation_report.build_report(strategy, many, validation_table.track_progress(answers, len(todo)))
