@@ -1,5 +1,6 @@
 """The connection over which a worker that an engine has started reports to the harness; runs in the engine's worker."""
 
+import contextlib
 import socket
 from collections.abc import Callable
 from threading import Event, Lock, Thread
@@ -52,7 +53,6 @@ class ReportConnection:
         self._channel.send(Ready())
         self._at_once, self._flush = at_once, flush
         self._reports: list[ProcessingReport] = []
-        self._failure: Exception | None = None
         self._lock, self._closed = Lock(), Event()
         self._sender = Thread(target=self._send_regularly, daemon=True, name="reports")
         self._sender.start()
@@ -62,8 +62,8 @@ class ReportConnection:
 
         Raises OSError where the harness is gone, or does not take them: work that is not counted must end.
         """
-        if self._failure is not None:
-            raise OSError(f"reports are not taken any more: {self._failure}") from self._failure
+        if not (self._sender.is_alive() or self._closed.is_set()):
+            raise OSError("reports are not taken any more")
         if self._at_once:
             self._send(reports)
             return
@@ -77,12 +77,10 @@ class ReportConnection:
         self._channel.close()
 
     def _send_regularly(self) -> None:
-        try:
+        with contextlib.suppress(OSError):  # a harness that is gone needs no reports; `add` says so to the worker
             while not self._closed.wait(REPORT_INTERVAL_S):
                 self._send(self._take())
             self._send(self._take())
-        except Exception as problem:  # noqa: BLE001  also of `flush`; the worker's own thread raises it
-            self._failure = problem
 
     def _take(self) -> list[ProcessingReport]:
         flushed = self._flush()

@@ -25,7 +25,7 @@ MIN_SD = 0.01
 another port)."""
 TAIL_FACTOR = 1.2
 """Factor on the standard deviation of a difference: errors of a few trials have longer tails than a normal law. Of 40
-maps of 12 equal cells 3 showed a change without it, and none with it."""
+maps of 12 equal cells 3 showed a change without it, and none with it; docs/decisions/0231 has figures for leads."""
 NO_CONFIDENCE = "brackets are no confidence intervals"
 
 

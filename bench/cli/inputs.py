@@ -53,7 +53,7 @@ def warn_of_settings(scenario: "Scenario", site: "Site") -> None:
     from bench.runner.core_sets import framework_cores
     from bench.search.map_budget import total_warning
 
-    if (warning := total_warning(scenario.search.total, len(scenario.cells()))) is not None:
+    if (warning := total_warning(scenario, len(scenario.cells()))) is not None:
         complain(f"warning: {warning}")
     found = config_warnings(scenario, site, framework_cores(scenario))
     for one in found:

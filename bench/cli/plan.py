@@ -16,7 +16,7 @@ def plan(
 ) -> None:
     """Estimate what a scenario will take: cells, time, disk, and what is missing."""
     from bench.cli.run_estimate import estimate_run
-    from bench.search.map_budget import search_seconds, total_warning
+    from bench.search.map_budget import total_warning
     from bench.units import seconds_text
 
     chosen, where = read_inputs(scenario, site, changes)
@@ -30,7 +30,7 @@ def plan(
     if estimate.passes:
         say(f"passes   {estimate.passes}")
     able = len(estimate.cells) - len(estimate.unsupported)
-    if (warning := total_warning(search_seconds(chosen, len(estimate.cells)), able)) is not None:
+    if (warning := total_warning(chosen, able)) is not None:
         say(f"warning  {warning}")
     say(f"disk     about {estimate.disk / 1e9:.1f} GB at a time, {estimate.free / 1e9:.0f} GB free")
     for name, reason in estimate.unsupported.items():

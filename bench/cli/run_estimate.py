@@ -13,7 +13,7 @@ from bench.model.cell import Cell
 from bench.plugins.site_preflight import missing_endpoints, missing_for
 from bench.runner.cell_plan import CellPlan, plan_cell
 from bench.search.durations import TrialDurations
-from bench.search.map_budget import FIRST_SHARE, MIN_CELL_S, search_seconds
+from bench.search.map_budget import FIRST_SHARE, MIN_CELL_S, latency_seconds, search_seconds
 from bench.system import host_info
 
 USUAL_TRIALS = 5
@@ -61,7 +61,7 @@ def estimate_run(scenario: Scenario, site: Site, results: Path, cache: Path) -> 
     if disk > free:
         missing.append(f"{disk / 1e9:.1f} GB of disk are needed at {results}, {free / 1e9:.1f} GB are free")
     seconds = starts + sum(_usual_seconds(one) for one in able)
-    drain, of_latency = float(scenario.timing.drain), len(scenario.latency.at) * float(scenario.latency.window)
+    drain, of_latency = float(scenario.timing.drain), latency_seconds(scenario)
     seconds += len(able) * of_latency
     longest_latency = of_latency + len(scenario.latency.at) * drain
     longest = starts + len(able) * (float(scenario.search.budget) + drain + longest_latency)

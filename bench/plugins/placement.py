@@ -18,8 +18,8 @@ class Placement(Struct, frozen=True):
     framework_remote: bool
     source_remote: bool
     load_remote: bool
-    framework_seen: bool
-    """whether the processes that do the framework's work are ours, wherever they run"""
+    framework_ours: bool
+    """whether the framework's work is done by processes that we start, or that run where the site file says"""
     cores: int
     """that the framework has, wherever it runs"""
     link: float | None
@@ -32,17 +32,17 @@ class Placement(Struct, frozen=True):
 
         Their processes run on other hosts, or are not ours.
         """
-        unseen = {"framework": self.framework_remote or not self.framework_seen, "source": self.source_remote}
+        unseen = {"framework": self.framework_remote or not self.framework_ours, "source": self.source_remote}
         return frozenset(role for role, is_unseen in unseen.items() if is_unseen)
 
     @property
     def sees_other_work(self) -> bool:
-        """Return whether CPU time of this machine that is not ours is taken from what is measured.
+        """Return whether CPU time of this machine that our processes did not use counts as other work.
 
-        Not where nothing of it runs here, nor where the framework itself may have used that time.
+        Not where nothing of the cell runs here, nor where the framework itself may have used that time.
         """
         here = not (self.framework_remote and self.source_remote and self.load_remote)
-        return here and (self.framework_remote or self.framework_seen)
+        return here and (self.framework_remote or self.framework_ours)
 
 
 def place(
@@ -72,7 +72,7 @@ def place(
         framework_remote,
         source_remote,
         load_remote=site.load is not None,
-        framework_seen=settings is None or _is_seen(framework, settings),
+        framework_ours=settings is None or _is_seen(framework, settings),
         cores=cores,
         link=link,
     )

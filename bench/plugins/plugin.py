@@ -153,8 +153,6 @@ class FrameworkPlugin(Generic[Settings]):
     capabilities: FrameworkCapabilities = FrameworkCapabilities()
     environment: PythonEnvironment | None = None
     """the Python environment that its processes run in, where it is not ours; `bench install` makes it"""
-    install: Callable[[Path, Callable[[str], None]], object] | None = None
-    """(cache, progress): downloads what its processes need besides that environment, for `bench install`"""
     readers: Callable[[Settings, int], int] | None = None
     """(settings, cores) -> how many tasks read a source's partitions at once; one for each core when left out"""
     max_addresses: Callable[[Settings, str, Site], int | None] | None = None

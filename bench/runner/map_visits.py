@@ -13,6 +13,7 @@ from bench.runner.cell_plan import CellPlan
 from bench.runner.cell_search import Allowance, Answer
 from bench.runner.outcome import remaining_latency_trials
 from bench.runner.progress import CellStarted
+from bench.runner.shared_evidence import update_results
 from bench.search.map_budget import (
     DEFAULT_OVERHEAD_S,
     MIN_VISIT_S,
@@ -92,7 +93,7 @@ class MapVisits:
 
     def remaining_s(self) -> float | None:
         """Return the seconds of the total that are left, below 0 if it was exceeded; None without a total."""
-        return None if self.total_s is None else self.total_s - self._used_s - (self._clock() - self._mark)
+        return None if self.total_s is None else self.total_s - self._elapsed_s()
 
     def states(self) -> list[CellState]:
         """Return the states of all cells in the order of the run."""
@@ -197,15 +198,22 @@ class MapVisits:
         self._updated.update(cells)
 
     def _latency_visits(self) -> Iterator[Visit]:
-        """Yield a last visit to each cell with a confirmed rate, until the whole total is used."""
+        """Yield a last visit to each cell with a confirmed rate, until the whole total is used.
+
+        Latency is measured at shares of the rates that the run ends with, so that these are computed first.
+        """
+        update_results(self._folder, self._plans)
         states = {state.cell: state for state in self.states()}
         cells = [result.cell for result in self._folder.results() if self._lacks_latency(result)]
         for place, cell in enumerate(cells):
-            if self._used_s + self._clock() - self._mark >= float(self._scenario.search.total or math.inf):
+            if self._elapsed_s() >= (self._scenario.search.total or 0):
                 logger.warning("search.total is used: the latency of %d cells is not measured", len(cells) - place)
                 return
             state = states[cell]
             yield Visit(cell, state.visits + 1, 0.0, workers=state.workers, latency=True)
+
+    def _elapsed_s(self) -> float:
+        return self._used_s + self._clock() - self._mark
 
     def _lacks_latency(self, result: Result) -> bool:
         plan = self._plans.get(result.cell)

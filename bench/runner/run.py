@@ -83,8 +83,6 @@ def run(scenario: Scenario, site: Site, folder: RunFolder, notify: Notify, optio
             return []
         visits = MapVisits(scenario, folder, list(plans.values()))
         for visit in visits:
-            if visit.latency:
-                update_results(folder, plans)  # latency is measured at shares of the rates that the run ends with
             earlier, allowance = folder.result(visit.cell), visits.allowance(visit)
             notify(visits.start_event(visit))
             plan = plans[visit.cell].with_workers(visit.workers)

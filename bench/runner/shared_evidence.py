@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from bench.model.cell import Cell
 from bench.runner.cell_plan import CellPlan
 from bench.runner.replay import recompute_result
-from bench.search.priors import fixed_share_of, noise_of, warm_ups_of
+from bench.search.priors import fixed_share_of, noise_of, takes_evidence_of_others, warm_ups_of
 from bench.storage.run_folder import RunFolder
 
 
@@ -27,7 +27,7 @@ def update_results(folder: RunFolder, plans: Mapping[Cell, CellPlan]) -> list[Ce
     changed = []
     for result in folder.results():
         cell, inputs = result.cell, folder.inputs(result.cell)
-        if (result.status != "measured" and not result.noise) or inputs is None:
+        if inputs is None or not takes_evidence_of_others(result):
             continue
         others = folder.results()
         shared = replace(

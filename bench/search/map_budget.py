@@ -37,8 +37,8 @@ MAX_VISITS_WITHOUT_INTERVAL = 4
 WIDTH_WITHOUT_INTERVAL = 2.0
 """Width in ln(rate) that a cell without both ends counts as on its first visit; divided by the visits it had."""
 MAX_MEAN_TIMES = 2.0
-"""The gain of a cell that had more than so many times the mean time is the lower the longer it had: it is still wide,
-so that its interval shrinks slower than the square root of the time."""
+"""The gain of a cell that had more than so many times the mean time is the lower the longer it had: such a cell is
+still wide, so that its interval shrinks slower than with the square root of the time."""
 SIMILAR_GAIN = 0.7
 """A cell of the system that was visited last is preferred from this share of the highest gain on."""
 PASS_SHARE = 0.5
@@ -52,7 +52,7 @@ DEFAULT_OVERHEAD_S = 2.0
 AROUND_WINDOW_S = 2.0
 """About what a latency trial takes besides its window."""
 MAX_LATENCY_SHARE = 0.5
-"""Greatest share of a total that is kept for latency trials."""
+"""Greatest share of a total that is kept for latency trials; `total_warning` counts on it."""
 LIMITED_SHARE = 0.8
 """From this share of the generator's limit on, an estimate that the generator limits stays limited by it."""
 
@@ -182,23 +182,30 @@ def ends_pass(left: float, after_last: float, *, every: bool) -> bool:
     return every and 0 < left <= PASS_SHARE * after_last
 
 
+def latency_seconds(scenario: Scenario) -> float:
+    """Return about how long the latency trials of one cell take; 0 without any."""
+    latency = scenario.latency
+    return DEFAULT_OVERHEAD_S + len(latency.at) * (float(latency.window) + AROUND_WINDOW_S) if latency.at else 0.0
+
+
 def search_seconds(scenario: Scenario, cells: int) -> float | None:
     """Return the seconds of a total for the search of so many cells; None without one. The rest is for latency."""
-    total, latency = scenario.search.total, scenario.latency
-    if total is None or not latency.at:
-        return None if total is None else float(total)
-    of_cell = DEFAULT_OVERHEAD_S + len(latency.at) * (float(latency.window) + AROUND_WINDOW_S)
-    return float(total) - min(cells * of_cell, MAX_LATENCY_SHARE * float(total))
-
-
-def total_warning(total_s: float | None, cells: int) -> str | None:
-    """Return why a total is too small for a number of cells, in a sentence; None where it is not, or not set."""
-    least = MIN_CELL_S * cells
-    if total_s is None or total_s >= least:
+    if scenario.search.total is None:
         return None
+    total = float(scenario.search.total)
+    return total - min(cells * latency_seconds(scenario), MAX_LATENCY_SHARE * total)
+
+
+def total_warning(scenario: Scenario, cells: int) -> str | None:
+    """Return why a total is too small for a number of cells, in a sentence; None where it is not, or not set."""
+    total, of_search, least = scenario.search.total, search_seconds(scenario, cells), MIN_CELL_S * cells
+    if total is None or of_search is None or of_search >= least:
+        return None
+    kept = f", {total - of_search:g} s of it for latency," if scenario.latency.at else ""
+    enough = least + min(cells * latency_seconds(scenario), least)  # MAX_LATENCY_SHARE is a half
     return (
-        f"search.total: {total_s:g} s for {cells} cells is less than {MIN_CELL_S:g} s a cell; every cell is visited"
-        f" once, which takes longer than the total; give at least {least:g} s"
+        f"search.total: {total:g} s{kept} for {cells} cells is less than {MIN_CELL_S:g} s a cell; every cell is visited"
+        f" once, which takes longer than the total; give at least {enough:g} s"
     )
 
 
@@ -260,8 +267,8 @@ def _list_options(states: Sequence[CellState], remaining_s: float, precision: fl
         goal = precision if (width or math.inf) > precision else precision / 2
         before = WIDTH_WITHOUT_INTERVAL / state.visits if width is None else width
         after = max(goal, before * math.sqrt(state.trial_s / (state.trial_s + seconds)))
-        patience = min(1.0, MAX_MEAN_TIMES * mean_s / max(state.seconds, 1.0))
-        gain = patience * (before - after) / (seconds + state.overhead_s)
+        expected = min(1.0, MAX_MEAN_TIMES * mean_s / max(state.seconds, 1.0))
+        gain = expected * (before - after) / (seconds + state.overhead_s)
         if gain > 0:
             retry = is_disturbed(result) or workers is not None
             visit = Visit(state.cell, state.visits + 1, seconds, retry=retry, workers=workers or state.workers)

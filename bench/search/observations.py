@@ -16,7 +16,7 @@ from bench.analysis.capacity_reading import (
 from bench.analysis.foreign_work import DEATHS
 from bench.analysis.stability import Stability
 from bench.analysis.verdict import GENERATOR_LATE, Verdict
-from bench.model.measurement import Measurement
+from bench.model.measurement import Measurement, PlannedTrial
 from bench.search.parameters import SearchParameters
 from bench.search.posterior import CapacityPosterior, CapacityPrior, capacity_posterior, expected_speed
 from bench.search.problem import SearchProblem, Step
@@ -81,26 +81,23 @@ class Evidence:
 
     @property
     def is_rough(self) -> bool:
-        """True if only trials without time to settle have shown a capacity, or an overload above what is sustained."""
+        """True if only trials without time to settle have shown a capacity.
+
+        False if a settled one was overloaded above what is sustained.
+        """
         shown = not self.estimates and any(reading.near for reading in self._unsettled)
         return shown and self.settled_overload == math.inf
 
     @cached_property
     def settled_overload(self) -> float:
         """The lowest rate above the highest sustained one that a settled trial was overloaded at; inf for none."""
-        rates = [
-            step.measurement.planned.rate
-            for step, reading in zip(self.steps, self.readings, strict=True)
-            if step.verdict.word == "overloaded"
-            and reading is not None
-            and is_settled(self.problem, self.parameters, step.measurement.planned)
-        ]
-        return min((rate for rate in rates if rate > self.sustained), default=math.inf)
+        settled = [each.rate for each in self._overloaded if is_settled(self.problem, self.parameters, each)]
+        return min((rate for rate in settled if rate > self.sustained), default=math.inf)
 
     @property
     def is_surpassed(self) -> bool:
         """True if no rate above the highest sustained one was overloaded, though others were."""
-        return self.overloaded < math.inf and max(self._overloaded_rates) <= self.sustained
+        return bool(self._overloaded) and max(each.rate for each in self._overloaded) <= self.sustained
 
     @property
     def has_upper_end(self) -> bool:
@@ -148,7 +145,7 @@ class Evidence:
     @cached_property
     def overloaded(self) -> float:
         """The lowest overloaded rate; inf for none."""
-        return min(self._overloaded_rates, default=math.inf)
+        return min((each.rate for each in self._overloaded), default=math.inf)
 
     @cached_property
     def missed_beside_other_work(self) -> int:
@@ -280,10 +277,11 @@ class Evidence:
             if reading is not None and is_settled(self.problem, self.parameters, step.measurement.planned) == settled
         ]
 
-    @property
-    def _overloaded_rates(self) -> list[float]:
+    @cached_property
+    def _overloaded(self) -> list[PlannedTrial]:
+        """The overloaded trials that show something."""
         return [
-            step.measurement.planned.rate
+            step.measurement.planned
             for step, reading in zip(self.steps, self.readings, strict=True)
             if step.verdict.word == "overloaded" and reading is not None
         ]

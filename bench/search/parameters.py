@@ -57,7 +57,8 @@ class SearchParameters(Struct, frozen=True):
     quick_factor: float = 1.5
     """factor by which a trial may show too much where this was not waited for"""
     near_quick: float = 0.85
-    """share of the lowest rate at which only such trials were overloaded, from which on they may show too little"""
+    """share of the lowest overloaded rate: where it is sustained, and such trials alone have shown a capacity, they may
+    have shown too little (see docs/decisions/0230)"""
     beyond_shown: float = 1.2
     """factor from a sustained rate to the next trial where no higher rate was overloaded by a settled trial"""
     max_beyond: float = 2.0

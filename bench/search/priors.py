@@ -65,6 +65,14 @@ def noise_of(cell: Cell, results: Sequence[Result]) -> tuple[float, ...]:
     return pool_noise([other.noise for other in shown if other.system == cell.system], usual)
 
 
+def takes_evidence_of_others(result: Result) -> bool:
+    """Return True if a result is computed again with what other cells show.
+
+    One that is measured, or a bound that was an interval before the generator's limit cut it.
+    """
+    return result.status == "measured" or bool(result.noise)
+
+
 def warm_ups_of(cell: Cell, results: Sequence[Result]) -> tuple[float, ...]:
     """Return the probability of each time until full speed that other cells of the system show; empty if none does.
 

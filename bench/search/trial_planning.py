@@ -146,7 +146,7 @@ def _wanted_rate(evidence: Evidence) -> float:
     if any(reading.ratio != 1 for reading in evidence.estimates):
         share = parameters.next_batch_share
     rate = min(evidence.posterior.quantiles(share)[0], parameters.max_jump * evidence.sustained)
-    if evidence.is_surpassed:  # the posterior has no upper end but that an overload was wrong
+    if evidence.is_surpassed:  # the overloads do not bound the capacity
         rate = max(min(rate, parameters.growth * evidence.sustained), parameters.beyond_shown * evidence.sustained)
     return _clamp_rate(evidence, rate)
 

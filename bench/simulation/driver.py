@@ -115,6 +115,14 @@ def contains(result: Result, rate: float) -> bool:
     return (low is not None or high is not None) and (low or 0.0) <= rate <= (high or float("inf"))
 
 
+def resume_search(case: Case, strategy: StrategyFactory, trials: JudgedTrials) -> Strategy:
+    """Return the search of a case after trials that were judged."""
+    search = strategy(case.problem)
+    for measurement, verdict in trials:
+        search = search.after(measurement, verdict)
+    return search
+
+
 def run_search(
     case: Case, seed: int, strategy: StrategyFactory, trials: JudgedTrials | None = None, at_most: float = math.inf
 ) -> SearchOutcome:
@@ -134,9 +142,7 @@ def run_search(
         else Fluid(case.traits, case.faults, seed, drains=case.drains, age=case.age)
     )
     trials = [] if trials is None else trials
-    search = strategy(problem)
-    for earlier in trials:
-        search = search.after(*earlier)
+    search = resume_search(case, strategy, trials)
     spent = sum(measurement.seconds for measurement, _ in trials)
     drain, ended, longest = float(problem.timing.drain), False, 0.0
     last: Measurement | None = None

@@ -13,17 +13,21 @@ from msgspec.structs import replace
 
 from bench.model.cell import Cell
 from bench.model.measurement import Result
-from bench.search.map_budget import CellState, Visit, decisive_cells, ends_pass, next_visit
+from bench.search.map_budget import DEFAULT_OVERHEAD_S, CellState, Visit, decisive_cells, ends_pass, next_visit
 from bench.search.parameters import SearchParameters
-from bench.search.priors import cell_order, fixed_share_of, hint_of, noise_of, warm_ups_of
-from bench.search.problem import Strategy
+from bench.search.priors import (
+    cell_order,
+    fixed_share_of,
+    hint_of,
+    noise_of,
+    takes_evidence_of_others,
+    warm_ups_of,
+)
 from bench.search.trial_planning import shortest_search
 from bench.simulation.capacity import Traits
-from bench.simulation.driver import Case, JudgedTrials, StrategyFactory, run_search
+from bench.simulation.driver import Case, JudgedTrials, StrategyFactory, resume_search, run_search
 
 PRECISION = 0.1
-OVERHEAD_S = 2.0
-"""Of a visit besides its trials."""
 
 
 def measure_each(
@@ -57,7 +61,7 @@ def measure_in_passes(
 
 
 def _time_left(visit: Visit, left: float) -> float:
-    return math.inf if visit.number == 1 else left - OVERHEAD_S
+    return math.inf if visit.number == 1 else left - DEFAULT_OVERHEAD_S
 
 
 class _MeasuredMap:
@@ -73,7 +77,7 @@ class _MeasuredMap:
         self._states: dict[Cell, CellState] = {}
         for cell in self.cells:
             least = shortest_search(systems[cell].batch_interval, SearchParameters())
-            self._states[cell] = CellState(cell, min_s=least, overhead_s=OVERHEAD_S)
+            self._states[cell] = CellState(cell, min_s=least)
         self._ages: dict[str, float] = defaultdict(float)
 
     def states(self) -> list[CellState]:
@@ -87,7 +91,8 @@ class _MeasuredMap:
         Args:
             cell: The cell.
             seconds: For its trials.
-            possible: The most that further visits may give: a search that wants no trial even then is finished.
+            possible: The most that further visits may give: a search that wants no trial even then is finished. 0
+                where there is no further visit.
             at_most: Seconds after which no trial begins.
         """
         state, trials = self._states[cell], self._trials.setdefault(cell, [])
@@ -96,7 +101,7 @@ class _MeasuredMap:
         self._cases[cell] = case = replace(case, budget=state.trial_s + seconds, age=self._ages[cell.system])
         seed = 1000 * self._seed + self.cells.index(cell) + 10**9 * state.visits
         outcome = run_search(case, seed, self._strategy, trials, at_most=at_most)
-        took, tried = outcome.seconds + OVERHEAD_S, sum(measurement.seconds for measurement, _ in trials)
+        took, tried = outcome.seconds + DEFAULT_OVERHEAD_S, sum(measurement.seconds for measurement, _ in trials)
         self.results[cell] = result = outcome.result
         self._ages[cell.system] += outcome.seconds
         longer = replace(case, budget=case.budget + possible)
@@ -107,7 +112,7 @@ class _MeasuredMap:
             seconds=state.seconds + took,
             trials=len(trials),
             trial_s=tried,
-            finished=bool(result.precision_reached) or self._search(longer, trials).next_trial() is None,
+            finished=not possible or bool(result.precision_reached) or self._wants_nothing(longer, trials),
             refused_s=max(state.refused_s, seconds) if len(trials) == before else 0.0,
         )
         return took
@@ -116,10 +121,10 @@ class _MeasuredMap:
         """Compute the results again with what all cells have shown; searches whose inputs change are open again."""
         for cell, result in list(self.results.items()):
             case = self._inform(self._cases[cell])
-            if case == self._cases[cell] or (result.status != "measured" and not result.noise):
+            if case == self._cases[cell] or not takes_evidence_of_others(result):
                 continue
             self._cases[cell] = case
-            self.results[cell] = updated = self._search(case, self._trials[cell]).result()
+            self.results[cell] = updated = resume_search(case, self._strategy, self._trials[cell]).result()
             self._states[cell] = replace(self._states[cell], result=updated, finished=False)
 
     def _first_case(self, cell: Cell) -> Case:
@@ -135,8 +140,5 @@ class _MeasuredMap:
         noise, fixed_share = noise_of(case.cell, others), fixed_share_of(case.cell, others)
         return replace(case, noise=noise, fixed_share=fixed_share, warm_ups=warm_ups)
 
-    def _search(self, case: Case, trials: JudgedTrials) -> Strategy:
-        search = self._strategy(case.problem)
-        for measurement, verdict in trials:
-            search = search.after(measurement, verdict)
-        return search
+    def _wants_nothing(self, case: Case, trials: JudgedTrials) -> bool:
+        return resume_search(case, self._strategy, trials).next_trial() is None

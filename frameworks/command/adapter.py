@@ -68,7 +68,12 @@ class CommandSettings(Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def is_seen(self) -> bool:
         """True if the processes that do the work are children of the harness."""
-        return not self.daemon and self.run.strip() != NO_PROGRAM
+        return not (self.daemon or self.runs_already)
+
+    @property
+    def runs_already(self) -> bool:
+        """True if no program is started."""
+        return self.run.strip() == NO_PROGRAM
 
 
 class CommandFramework:
@@ -235,7 +240,7 @@ def _split(settings: CommandSettings) -> list[str]:
         raise UsageError(f"settings.command.jars: {JARS} in the command line needs a lock file that lists them")
     if settings.listen is not None and _is_any_address(Address.parse(settings.listen).host):
         raise UsageError(f"settings.command.listen: no program can connect to {settings.listen}; name one address")
-    if settings.run.strip() != NO_PROGRAM:
+    if not settings.runs_already:
         return [word.replace("{python}", sys.executable) for word in words]
     if settings.file is None:
         raise UsageError("settings.command.file: a program that runs already waits for this file; give its path")

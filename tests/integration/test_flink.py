@@ -50,6 +50,11 @@ def installed(env):
         pytest.skip(reason)
 
 
+def is_beams_fault(log):
+    """Whether a TaskManager died at the end of a job of a fault of Beam, see frameworks/flink/README.md."""
+    return "Reference count must not be negative" in log.read_text(errors="replace")
+
+
 @contextmanager
 def reading(env, size=100, settings=None, cost=0.0, *, source_name="kafka", traced=False):
     """A source, a load that writes to it, and a job of Flink that reads it: (endpoint, load, job)."""
@@ -63,8 +68,10 @@ def reading(env, size=100, settings=None, cost=0.0, *, source_name="kafka", trac
         work = MessageProcessor(size, ENTROPY, traced=traced)
         try:
             job = framework.open(cell, endpoint, work, env)
-        except ProcessDiedError:  # a run opens a cell again, too: Beam's fault may end the cluster with the job before
-            job = framework.open(cell, endpoint, work, env)
+        except ProcessDiedError as problem:
+            if not is_beams_fault(problem.log):
+                raise
+            job = framework.open(cell, endpoint, work, env)  # as a run does
         yield endpoint, load, opened.enter_context(closing(job))
 
 
@@ -155,8 +162,8 @@ def test_a_cluster_serves_many_cells(env):
             send(load, run, 100, 50)
             assert count_messages(job, 50).reconcile({0: 50}) == (0, 0)
             seen.append(processes(env)[:2])
-    died = not all(child.alive() for child in seen[0])  # of Beam's fault, see frameworks/flink/README.md
-    assert died or [child.pid for child in seen[0]] == [child.pid for child in seen[1]]
+    same = [child.pid for child in seen[0]] == [child.pid for child in seen[1]]
+    assert same or is_beams_fault(seen[0][1].log)
 
 
 def test_a_cluster_listens_on_loopback_only(env):

@@ -2,11 +2,12 @@
 
 import math
 import random
+from statistics import NormalDist
 
 import pytest
 
 from bench.analysis.intervals import name_intervals
-from bench.analysis.winners import decide_points
+from bench.analysis.winners import LEVEL, TIE_SHARE, decide_points
 from bench.model.cell import Cell
 from bench.model.measurement import Result
 
@@ -170,6 +171,24 @@ def test_a_lead_of_half_is_found_nearly_always(ratios):
     chance = random.Random(3)
     decisions = [each for _ in range(200) for each in decide_points(make_map(chance, ratios))]
     assert sum(each.kind == "leads" and each.leader == "s0/s" for each in decisions) >= 0.9 * len(decisions)
+
+
+def test_a_lead_allows_for_long_tails():
+    """It needs 1.2 times the distance that a normal law asks for; its limits are so far from the ratio."""
+    half = 0.1
+    needed = 1.2 * math.sqrt(2) * half / 1.96 * NormalDist().inv_cdf(1 - (1 - TIE_SHARE) * LEVEL / 2)
+
+    def apart(distance):
+        first = 100 * math.exp(distance)
+        ends = math.exp(half)
+        return decide(
+            result("a", first / ends, first * ends, estimate=first), result("b", 100 / ends, 100 * ends, estimate=100)
+        )
+
+    assert (apart(0.99 * needed).kind, apart(1.01 * needed).kind) == ("open", "leads")
+    decision = apart(2 * needed)
+    assert math.log(decision.ratio_low) == pytest.approx(needed, rel=0.01)
+    assert math.log(decision.ratio_high) == pytest.approx(3 * needed, rel=0.01)
 
 
 def test_the_limits_of_a_lead_hold_the_true_ratio():

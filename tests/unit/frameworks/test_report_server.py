@@ -78,14 +78,12 @@ def test_a_worker_whose_harness_is_gone_is_told(server: ReportServer) -> None:
     wait_until(server.ready)
     server.close()
 
-    def is_told() -> bool:
-        try:
-            connection.add([REPORT])
-        except OSError:
-            return True
+    def report_on() -> bool:
+        connection.add([REPORT])
         return False
 
-    wait_until(is_told)
+    with pytest.raises(OSError, match="reports are not taken any more"):
+        wait_until(report_on)
     connection.close()
 
 

@@ -54,7 +54,7 @@ def test_a_source_that_this_machine_serves_is_not_remote() -> None:
 def test_without_a_site_everything_runs_here() -> None:
     """There is no link within one machine."""
     assert place("spark", "kafka", Site(), 2) == Placement(
-        framework_remote=False, source_remote=False, load_remote=False, framework_seen=True, cores=2, link=None
+        framework_remote=False, source_remote=False, load_remote=False, framework_ours=True, cores=2, link=None
     )
 
 

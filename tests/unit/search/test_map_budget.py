@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from sample_runs import QUICK
 
+from bench.config.scenario import LatencyTrials, Search
 from bench.model.cell import Cell
 from bench.model.measurement import Result
 from bench.search.map_budget import (
@@ -18,6 +20,7 @@ from bench.search.map_budget import (
     next_visit,
     total_warning,
 )
+from bench.units import Seconds, Share
 
 A, B = Cell("a", "memory", 100, 0.0), Cell("b", "memory", 100, 0.0)
 LARGE_A, LARGE_B = replace(A, message_bytes=10_000), replace(B, message_bytes=10_000)
@@ -267,10 +270,20 @@ def test_a_cell_that_an_error_ended_is_visited_once_more_where_its_system_works(
 
 
 def test_a_total_that_is_too_small_is_said() -> None:
-    """Eight seconds a cell are the least."""
-    assert total_warning(None, 24) is None
-    assert total_warning(192.0, 24) is None
-    assert "give at least 192 s" in (total_warning(60.0, 24) or "")
+    """Eight seconds a cell are the least, and what latency trials take comes on top."""
+
+    def warning(total: float | None, *, latency: LatencyTrials | None = None) -> str | None:
+        search = Search(total=None if total is None else Seconds(total))
+        return total_warning(replace(QUICK, search=search, latency=latency or LatencyTrials()), 24)
+
+    assert warning(None) is None
+    assert warning(192.0) is None
+    assert "give at least 192 s" in (warning(60.0) or "")
+    short, long = (LatencyTrials((Share(0.5),), Seconds(seconds)) for seconds in (1, 20))
+    assert "search.total: 300 s, 120 s of it for latency, for 24 cells" in (warning(300.0, latency=short) or "")
+    for latency, enough in ((short, 312.0), (long, 384.0)):
+        assert f"give at least {enough:g} s" in (warning(enough - 1, latency=latency) or "")
+        assert warning(enough, latency=latency) is None
 
 
 def chosen(states: list[CellState], system: str | None = None) -> Cell | None:

@@ -52,9 +52,11 @@ def test_each_objective_has_its_own_interval():
 def test_a_rate_beside_other_work_is_no_bound_of_the_rate_that_keeps_a_latency():
     """Other work explains the missed p99; what was processed says nothing of the latency without it."""
     result = searched(600.0, other_work=0.05)
-    assert result.low_hz is None or result.low_hz < 600
-    assert result.high_hz is None or result.high_hz > 600
-    assert result.confirmed_hz is None or result.confirmed_hz <= 600
+    assert (result.status, result.low_hz, result.high_hz) == ("not-measured", None, None)
+    assert "other work took 5%" in (result.reason or "")
+    alone = searched(600.0)
+    assert alone.status == "measured"
+    assert alone.low_hz < 600 < alone.high_hz
 
 
 def test_an_objective_that_was_always_met_is_a_lower_bound():
